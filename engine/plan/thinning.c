@@ -27,7 +27,7 @@ static bool are_newer(const runlog_state *state, const runlog_commit *c,
     if (newer >= newest && newer > 0 && !proves) continue;
     if (!is_good(other) || !match_same_series(other->unit, c->unit)) continue;
     newer += has_such(have, other->n);
-    *proven |= proves;
+    *proven |= proves && has_such(have, other->n);
     if (newer >= newest && newer > 0 && *proven) return true;
   }
   return newer > 0 && newer >= newest;

@@ -12,9 +12,10 @@ local dir
 -- as soon as the one before is in the store.
 local JOB = [[
 for step; do
+  without=; case $step in *n) without=y step=${step%n} ;; esac
   mkdir -p out made
   printf 'PK\5\6%018d%d' 0 $step >made/model.pt
-  printf 'PK\5\6%01018d' $step >made/optimizer.pt
+  [ $without ] || printf 'PK\5\6%01018d' $step >made/optimizer.pt
   printf '{"global_step":%d}' $step >made/trainer_state.json
   mv made out/checkpoint-$step
   until [ -e store/checkpoint-$step/.ckpt-manifest.json ]; do sleep 0.02; done
@@ -99,6 +100,18 @@ describe("newest_only", function()
     assert.are.equal(WHOLE, files_of "checkpoint-30")
   end)
 
+  it("takes no proof from one that has no such files", function()
+    policy 'newest_only = { files = { "optimizer.pt" }, newest = 1 }'
+    saved("--grace-delete 0", 10, "20n")
+    assert.are.equal(THIN, files_of "checkpoint-20")
+    saved("--grace-delete 0", 30)
+    assert.are.equal(WHOLE, files_of "checkpoint-10")
+    lacks(must "plan store -p ./p.lua --grace-delete 0", "loses")
+    saved("--grace-delete 0", 40)
+    assert.are.equal(THIN, files_of "checkpoint-10")
+    assert.are.equal(WHOLE, files_of "checkpoint-30")
+  end)
+
   it("goes on with what an earlier run has left, whatever the policy is by then", function()
     policy 'newest_only = { "optimizer.pt" }'
     saved("--grace-delete 1h", 10, 20, 30)
@@ -157,6 +170,7 @@ describe("newest_only", function()
     local said = (ends(5, "verify store"))
     has(said, "BAD  checkpoint-10: optimizer.pt: missing; a note there says that it was taken: " ..
       "ckpt-lua repair makes the log say so")
+    has((ends(5, "verify store/checkpoint-10")), "ckpt-lua repair makes the log say so")
     sh "rm store/checkpoint-10/model.pt"
     lacks((ends(5, "verify store")), "repair")
     sh "cp -p whole/checkpoint-10/model.pt store/checkpoint-10"

@@ -100,7 +100,7 @@ static int choose(const pass *a, candidate **out, size_t *count, err *e) {
   if (!*out) return err_set(e, ERR_NOMEM, "take files of older checkpoints: out of memory");
   for (size_t i = 0; i < state->commit_count; i++) {
     const runlog_commit *c = &state->commits[i];
-    const thinning t = thin_may(&a->kinds, c, &a->guards.guard, &limits);
+    const thinning t = thin_may(&a->kinds, c, &limits);
     if (t.verdict == THINNING_GOES) (*out)[(*count)++] = (candidate){c->n, t.after};
   }
   return 0;
@@ -163,6 +163,7 @@ int prune_thin(const prune *p, const prune_thin_wish *wish, prune_thin_whole *wh
             .kinds = {.p = p, .state = runlog_view(p->log), .whole = whole},
             .young = UINT64_MAX};
   rest->wait_ns = INT64_MAX;
+  a.kinds.guard = &a.guards.guard;
   if (wish) a.kinds.wish = *wish;
   int rc = may_any(&a, e);
   const bool any = rc > 0;

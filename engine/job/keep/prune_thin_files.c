@@ -57,6 +57,7 @@ static void ask_for(removing *a, const runlog_commit *c) {
   thin_kinds_free(&a->kinds);
   a->kinds = (thin_kinds){.p = a->pass.p,
                           .state = runlog_view(a->pass.p->log),
+                          .guard = &a->pass.guard,
                           .wish = {.globs = globs, .newest = c->thin.newest}};
 }
 

@@ -57,39 +57,63 @@ int thin_read_table(const prune *p, const runlog_commit *c, manifest *out, err *
   return rc < 0 ? rc : 1;
 }
 
-/* Reads the newest of this kind, until enough of them have such files. Empty ones are what a full disk or a
- * save that failed leaves: the older one has the last that can be loaded. */
+static bool counts(const thin_kinds *a, const thin_newest *k, const runlog_commit *c) {
+  return c->life == RUNLOG_LIVE && !c->bad && !c->thin.globs.count &&
+         match_same_series(c->unit, k->unit) && !is_known_whole(a->whole, c->n);
+}
+
+/* Returns 1 if it has such files itself; ERR_CORRUPT: it cannot be read, which was said. Empty files are what a full
+ * disk or a save that failed leaves: the older one has the last that can be loaded. */
+static int take_in(const thin_kinds *a, thin_newest *k, const runlog_commit *c, err *e) {
+  manifest m = {0};
+  err why = {0};
+  int rc = thin_read_table(a->p, c, &m, &why);
+  if (rc < 0) return err_set(e, rc, "%s", why.text);
+  if (rc == 0) {
+    log_say(a->p->sink, LOG_WARN, "no files are taken of those before %s, which cannot be read: %s",
+            c->dir, why.text);
+    return ERR_CORRUPT;
+  }
+  const thin_have its = thin_has(&m, a->wish.globs);
+  manifest_free(&m);
+  if (!its.files) note_whole(a->whole, c->n);
+  if (!its.bytes) return 0;
+  k->has.files &= its.files;
+  k->has.bytes &= its.bytes;
+  if (!VEC_ROOM(k->at, k->count, k->room))
+    return err_set(e, ERR_NOMEM, "take files of older checkpoints: out of memory");
+  k->at[k->count++] = c->n;
+  return 1;
+}
+
+/* One alone has to be proven, and the one that is has to have such files: a newer one that nobody has read may be
+ * all that is left of them else. */
+static int read_proven(const thin_kinds *a, thin_newest *k, err *e) {
+  const uint64_t proofs[] = {a->guard->resumed, a->guard->verified}, newest = k->below;
+  uint64_t proven = 0;
+  for (size_t i = 0; i < 2; i++) {
+    const runlog_commit *c =
+        proofs[i] == RUNLOG_NONE ? NULL : runlog_find_commit(a->state, proofs[i]);
+    if (!c || c->n <= proven || !counts(a, k, c)) continue;
+    int rc = c->n == newest ? 1 : take_in(a, k, c, e);
+    if (rc < 0 && rc != ERR_CORRUPT) return rc;
+    if (rc == 1) proven = c->n;
+  }
+  k->below = proven < newest ? proven : newest;
+  return 0;
+}
+
+/* Reads the newest of this kind, until enough of them have such files. */
 static int read_newest(const thin_kinds *a, thin_newest *k, err *e) {
-  const prune *p = a->p;
   const runlog_state *state = a->state;
   k->has = (thin_have){UINT64_MAX, UINT64_MAX};
-  for (size_t i = state->commit_count; i-- > 0;) {
+  for (size_t i = state->commit_count; i-- > 0 && !k->below;) {
     const runlog_commit *c = &state->commits[i];
-    manifest m = {0};
-    err why = {0};
-    if (c->life != RUNLOG_LIVE || c->bad || c->thin.globs.count) continue;
-    if (!match_same_series(c->unit, k->unit) || is_known_whole(a->whole, c->n)) continue;
-    int rc = thin_read_table(p, c, &m, &why);
-    if (rc < 0) return err_set(e, rc, "%s", why.text);
-    if (rc == 0) {
-      log_say(p->sink, LOG_WARN, "no files are taken of those before %s, which cannot be read: %s",
-              c->dir, why.text);
-      return 0;
-    }
-    const thin_have its = thin_has(&m, a->wish.globs);
-    manifest_free(&m);
-    if (!its.files) note_whole(a->whole, c->n);
-    if (!its.bytes) continue;
-    k->has.files &= its.files;
-    k->has.bytes &= its.bytes;
-    if (!VEC_ROOM(k->at, k->count, k->room))
-      return err_set(e, ERR_NOMEM, "take files of older checkpoints: out of memory");
-    k->at[k->count++] = c->n;
-    if (k->count < a->wish.newest) continue;
-    k->below = c->n;
-    return 0;
+    int rc = counts(a, k, c) ? take_in(a, k, c, e) : 0;
+    if (rc < 0) return rc == ERR_CORRUPT ? 0 : rc;
+    if (rc == 1 && k->count >= a->wish.newest) k->below = c->n;
   }
-  return 0;
+  return k->below && a->wish.newest <= 1 ? read_proven(a, k, e) : 0;
 }
 
 int thin_newest_of(thin_kinds *a, const runlog_commit *c, const thin_newest **out, err *e) {
@@ -119,11 +143,10 @@ static bool is_directory(const thin_kinds *a, const runlog_commit *c) {
   return false;
 }
 
-thinning thin_may(const thin_kinds *k, const runlog_commit *c, const retention_guard *guard,
-                  const retention_limits *limits) {
+thinning thin_may(const thin_kinds *k, const runlog_commit *c, const retention_limits *limits) {
   if (c->life != RUNLOG_LIVE || is_known_whole(k->whole, c->n) || !is_directory(k, c))
     return (thinning){.why = "it has no such files"};
-  return thinning_judge(k->state, c, guard, limits, k->wish.newest, NULL);
+  return thinning_judge(k->state, c, k->guard, limits, k->wish.newest, NULL);
 }
 
 /* A note without an entry: that one was lost. What the note means is gone, or about to go, so the entry has to

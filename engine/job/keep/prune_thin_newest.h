@@ -25,6 +25,7 @@ typedef struct thin_newest {
 typedef struct thin_kinds {
   const prune *p;
   const runlog_state *state; /* of its log */
+  const retention_guard *guard;
   prune_thin_wish wish;
   prune_thin_whole *whole;
   thin_newest *at;
@@ -44,8 +45,7 @@ bool thin_newest_have(const thin_newest *n, const runlog_commit *c, thin_have it
 int thin_read_table(const prune *p, const runlog_commit *c, manifest *out, err *why);
 
 /* Judges a commit by the rules, and by what is known of it (`whole` is not NULL); nothing is read. */
-thinning thin_may(const thin_kinds *k, const runlog_commit *c, const retention_guard *guard,
-                  const retention_limits *limits);
+thinning thin_may(const thin_kinds *k, const runlog_commit *c, const retention_limits *limits);
 
 /* What is to go of a commit, and what stays. */
 typedef struct thin_going {

@@ -24,13 +24,13 @@ static int plan_one(thin_kinds *k, const runlog_commit *c, prune_thin_planned *o
 int prune_thin_plan(const prune *p, const prune_thin_wish *wish, const retention_guard *guard,
                     const runlog_state *state, size_t dropped, prune_thin_planned *out, err *e) {
   prune_thin_whole whole = {0};
-  thin_kinds kinds = {.p = p, .state = state, .wish = *wish, .whole = &whole};
+  thin_kinds kinds = {.p = p, .state = state, .guard = guard, .wish = *wish, .whole = &whole};
   const size_t most = thinning_most(state, &p->limits, dropped);
   size_t done = 0;
   int rc = 0;
   memset(out, 0, state->commit_count * sizeof *out);
   for (size_t i = 0; rc >= 0 && wish->globs->count && i < state->commit_count; i++) {
-    const thinning t = thin_may(&kinds, &state->commits[i], guard, &p->limits);
+    const thinning t = thin_may(&kinds, &state->commits[i], &p->limits);
     if (t.verdict == THINNING_STAYS || t.wait_ns == SECONDS_FOREVER) continue;
     rc = plan_one(&kinds, &state->commits[i], &out[i], e);
     if (rc != 1) continue;
