@@ -96,7 +96,8 @@ static void another_unit_is_named_as_its_framework_would(void **state) {
               "./epoch=1.ckpt");
   must_become(row_of("checkpoint_manager_snapshot.json"), "{}", "a", "b", 1, "");
   /* Megatron's other word, which no step takes the place of. */
-  must_become(row_of("latest_checkpointed_iteration.txt"), "release", "release", "iter_0000002", 2, "");
+  must_become(row_of("latest_checkpointed_iteration.txt"), "release", "release", "iter_0000002", 2,
+              "");
   char small[4];
   assert_int_equal(pointers_rewrite(row_of("latest"), "abc", 3, "abc", "abcdef", 1, small, 4), 0);
 }

@@ -307,7 +307,8 @@ z = zipfile.ZipFile(sys.argv[1], "w"); z.writestr("a", b"1" * 90000); z.close()'
     some() { exec 5>$CKPT_DIR/step=5.ckpt; head -c 1000 $1 >&5
       until grep -qs '"open"' $CKPT_DIR.ckpt/journal.jsonl; do sleep 0.05; done; sleep 0.5; }
     torn() { some /dev/zero; kill -9 $PPID; }
-    whole() { some zip-$RANK; sleep 0.5; tail -c +1001 zip-$RANK >&5; sleep 0.5; kill -STOP $PPID; exec 5>&-
+    whole() { some zip-$RANK; sleep 0.5; tail -c +1001 zip-$RANK >&5; sleep 0.5
+      kill -STOP $PPID; exec 5>&-
       kill -9 $PPID; }
   ]]
 

@@ -213,7 +213,7 @@ describe("a link to the newest checkpoint", function()
     assert.are.equal("epoch=2-step=2.ckpt\n", sh("readlink out/last.ckpt"))
   end)
 
-  -- Lightning removes the link, and makes it anew. A job that is killed between begins from nothing.
+  -- Lightning removes the link, and makes it anew. Killed between, a job begins from nothing.
   it("comes back, and leads to the newest, where its job was killed before it was made", function()
     local UNLINKED = "save() { echo $1 >out/w.tmp; mv out/w.tmp out/epoch=$1-step=$1.ckpt; "
       .. "rm out/last.ckpt; }; save 2"
@@ -238,7 +238,8 @@ z = zipfile.ZipFile(sys.argv[1], "w"); z.writestr("a", b"1" * 90000); z.close()'
   it("does not come where the last ones had none, or there is another", function()
     local UNLINKED = "save() { echo $1 >out/w.tmp; mv out/w.tmp out/epoch=$1-step=$1.ckpt; "
       .. "rm -f out/last.ckpt; }; "
-    run("save 1; sleep 2; " .. UNLINKED .. "save 2; sleep 1; save 3; sleep 1; save 4; sleep 1; save 5")
+    run("save 1; sleep 2; " .. UNLINKED ..
+      "save 2; sleep 1; save 3; sleep 1; save 4; sleep 1; save 5")
     run("true")
     assert.are.equal("", sh("readlink out/last.ckpt || true"))
     run("ln -s epoch=4-step=4.ckpt out/latest.ckpt")

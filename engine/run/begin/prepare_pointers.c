@@ -208,8 +208,8 @@ static int lead_on(struct prepare *p, const survey *s, const char *prefix, const
   char text[FS_PATH_MAX], path[FS_PATH_MAX];
   pointer_place at = place_of(p, prefix);
   int rc = fs_join(path, prefix, name, e);
-  if (rc < 0 || f->says.count == 0 || !came_back(p, path)) return rc;
-  const char *old = f->says.at[0];
+  const char *old = f->says.count ? f->says.at[0] : NULL;
+  if (rc < 0 || !old || !came_back(p, path)) return rc;
   if (pointer_leads_out(&at, old) || is_further_down(p, s, &at, old)) return 0;
   const survey_unit *u = leads_to(p, s, prefix, f->row, old);
   if (!u || pointers_mean(f->row, old, u->name, u->step)) return 0;
