@@ -83,7 +83,7 @@ GROUPS = {
     "ray-train": row("raytrain.py", SETTLED, [("CREATE", r"exp/checkpoint_[^/]*/shard-1\.bin"),
                                              ("MODIFY", r"exp/checkpoint_manager_snapshot\.json"),
                                              ("CLOSE_WRITE", r"exp/checkpoint_manager_snapshot\.json")],
-                     run=SETTLE, package="ray", every=5.0, slack=1, exact=False),
+                     run=SETTLE, package="ray", every=4.0, slack=1, exact=False),
     "keras": row("ker.py", PROVEN, [("CREATE", r"weights\.\d+.*\.keras"), ("CLOSE_WRITE", r"weights\.\d+.*\.keras")],
                  args=["--how", "name"], run=RESUME, package="keras"),
     "keras-backup": row("ker.py", PROVEN, [("CLOSE_WRITE", r"backup/training_metadata\.json"),

@@ -2,7 +2,10 @@
 import os
 
 os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_TRAIN_V2_ENABLED="1", CUDA_VISIBLE_DEVICES="",
-                  RAY_DISABLE_MEMORY_MONITOR="1", RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S="180")
+                  RAY_DISABLE_MEMORY_MONITOR="1", RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S="180",
+                  # Processes of Ray's own that tell of machines and metrics: a start took a third longer with them.
+                  RAY_TRAIN_ENABLE_PREEMPTION_WATCHER="0", RAY_TRAIN_METRICS_ENABLED="0",
+                  RAY_TRAIN_ENABLE_STATE_ACTOR_RECONCILIATION="0")
 import json
 import tempfile
 import ray
