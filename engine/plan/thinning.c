@@ -7,6 +7,10 @@ static bool is_good(const runlog_commit *c) {
   return c->life == RUNLOG_LIVE && !c->bad;
 }
 
+bool thinning_counts(const runlog_commit *c, const runlog_commit *newer) {
+  return is_good(newer) && match_same_series(newer->unit, c->unit);
+}
+
 static bool has_such(const thinning_have *have, uint64_t n) {
   for (size_t i = 0; have && i < have->count; i++)
     if (have->at[i] == n) return true;
@@ -25,7 +29,7 @@ static bool are_newer(const runlog_state *state, const runlog_commit *c,
     const runlog_commit *other = &state->commits[i];
     const bool proves = other->n == guard->resumed || other->n == guard->verified;
     if (newer >= newest && newer > 0 && !proves) continue;
-    if (!is_good(other) || !match_same_series(other->unit, c->unit)) continue;
+    if (!thinning_counts(c, other)) continue;
     newer += has_such(have, other->n);
     *proven |= proves && has_such(have, other->n);
     if (newer >= newest && newer > 0 && *proven) return true;
@@ -53,8 +57,7 @@ static const runlog_commit *since(const runlog_state *state, const runlog_commit
   uint64_t newer = 0;
   for (size_t i = (size_t)(c - state->commits) + 1; i < state->commit_count; i++) {
     const runlog_commit *other = &state->commits[i];
-    if (is_good(other) && match_same_series(other->unit, c->unit) && ++newer >= newest)
-      return other;
+    if (thinning_counts(c, other) && ++newer >= newest) return other;
   }
   return NULL;
 }
@@ -68,6 +71,10 @@ thinning thinning_judge(const runlog_state *state, const runlog_commit *c,
   if (why) return (thinning){.why = why};
   const runlog_commit *after = since(state, c, newest);
   if (!after) return (thinning){.why = "it is among the newest of its kind"};
+  return thinning_since(after, limits);
+}
+
+thinning thinning_since(const runlog_commit *after, const retention_limits *limits) {
   const int64_t rest =
       limits->grace_ns > 0 ? seconds_left(after->time_ns, limits->grace_ns, limits->now_ns) : 0;
   return (thinning){

@@ -39,6 +39,12 @@ thinning thinning_judge(const runlog_state *state, const runlog_commit *c,
                         const retention_guard *guard, const retention_limits *limits,
                         uint64_t newest, const thinning_have *have);
 
+/* The verdict by time alone, where enough newer ones are there since `after`. */
+thinning thinning_since(const runlog_commit *after, const retention_limits *limits);
+
+/* True of a good one of its kind, which counts if it has such files. */
+bool thinning_counts(const runlog_commit *c, const runlog_commit *newer);
+
 /* Returns how many commits a pass that has dropped so many may take files of: the share is one for both. */
 size_t thinning_most(const runlog_state *state, const retention_limits *limits, size_t dropped);
 

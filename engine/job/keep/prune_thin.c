@@ -108,9 +108,14 @@ static int choose(const pass *a, candidate **out, size_t *count, err *e) {
 
 static int thin_one(pass *a, const candidate *one, prune_rest *rest, err *e) {
   thin_going what = {0};
-  const runlog_commit *c = runlog_find_commit(runlog_view(a->guards.p->log), one->n);
-  int rc = c ? is_over(a, one->after, rest, e) : 0;
+  const runlog_commit *c = runlog_find_commit(runlog_view(a->guards.p->log), one->n), *after;
+  int rc =
+      c ? is_over(a, one->after, rest, e) : 0; /* it is younger yet by those that have such files */
   if (rc == 1) rc = thin_look(&a->kinds, c, &what, e);
+  if (rc == 1) {
+    rc = thin_since(&a->kinds, c, &after, e);
+    if (rc == 0) rc = after ? is_over(a, after->n, rest, e) : 0;
+  }
   if (rc == 1) rc = let_go(a, one->n, &what, e);
   manifest_thin_free(&what.note);
   return rc;

@@ -15,6 +15,7 @@ void thin_kinds_free(thin_kinds *k) {
   for (size_t i = 0; i < k->count; i++) {
     free(k->at[i].unit);
     free(k->at[i].at);
+    free(k->at[i].had);
   }
   free(k->at);
 }
@@ -128,6 +129,48 @@ int thin_newest_of(thin_kinds *a, const runlog_commit *c, const thin_newest **ou
   *k = (thin_newest){.unit = unit};
   *out = k;
   return read_newest(a, k, e);
+}
+
+static bool is_in(const uint64_t *at, size_t count, uint64_t n) {
+  for (size_t i = 0; i < count; i++)
+    if (at[i] == n) return true;
+  return false;
+}
+
+/* Returns 1 if it has such files, or had. What cannot be read proves nothing. */
+static int has_or_had(const thin_kinds *a, thin_newest *k, const runlog_commit *c, err *e) {
+  manifest m = {0};
+  err why = {0};
+  if (is_in(k->at, k->count, c->n) || is_in(k->had, k->had_count, c->n)) return 1;
+  if (is_known_whole(a->whole, c->n)) return 0;
+  int rc = thin_read_table(a->p, c, &m, &why); /* it names what was taken, too */
+  if (rc <= 0) return rc < 0 ? err_set(e, rc, "%s", why.text) : 0;
+  const bool yes = thin_has(&m, a->wish.globs).bytes != 0;
+  manifest_free(&m);
+  if (!yes) return 0;
+  if (!VEC_ROOM(k->had, k->had_count, k->had_room))
+    return err_set(e, ERR_NOMEM, "take files of older checkpoints: out of memory");
+  k->had[k->had_count++] = c->n;
+  return 1;
+}
+
+int thin_since(thin_kinds *a, const runlog_commit *c, const runlog_commit **out, err *e) {
+  const thin_newest *known = NULL;
+  uint64_t newer = 0;
+  *out = NULL;
+  int rc = thin_newest_of(a, c, &known, e);
+  if (rc < 0) return rc;
+  thin_newest *k = &a->at[known - a->at];
+  for (size_t i = (size_t)(c - a->state->commits) + 1; rc >= 0 && i < a->state->commit_count; i++) {
+    const runlog_commit *other = &a->state->commits[i];
+    if (!thinning_counts(c, other)) continue;
+    rc = has_or_had(a, k, other, e);
+    newer += rc == 1;
+    if (newer < a->wish.newest) continue;
+    *out = other;
+    return 0;
+  }
+  return rc < 0 ? rc : 0;
 }
 
 /* Said once: nobody who wrote newest_only for such checkpoints would see why all of it stays. */

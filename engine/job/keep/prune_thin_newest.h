@@ -19,6 +19,8 @@ typedef struct thin_newest {
   thin_have has;  /* each of them */
   uint64_t *at;   /* their numbers */
   size_t count, room;
+  uint64_t *had; /* of any that were looked at: those that have such files, or had */
+  size_t had_count, had_room;
 } thin_newest;
 
 /* What was read for one wish. All before `at` is filled in before; `whole` may be NULL. */
@@ -53,6 +55,10 @@ typedef struct thin_going {
   manifest_thin_note note; /* without globs: those of the wish */
   thinning_have have;
 } thin_going;
+
+/* Puts the commit since which so many newer ones have such files, or had until they were taken; NULL: there are not so
+ * many. What has none does not let the grace begin: until then all who need these files read this one. */
+int thin_since(thin_kinds *k, const runlog_commit *c, const runlog_commit **out, err *e);
 
 /* Reads what a commit has: 1 if it has such files and the newest have them, too. Free the note, on failure too. */
 int thin_look(thin_kinds *k, const runlog_commit *c, thin_going *out, err *e);

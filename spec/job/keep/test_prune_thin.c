@@ -178,6 +178,43 @@ static void until_enough_newer_ones_are_old_enough_nothing_goes(void **state) {
   (void)state;
 }
 
+static void save_without(scene *sc, int i, const char *what) {
+  char name[32], path[80];
+  snprintf(name, sizeof name, "checkpoint-%d", i);
+  snprintf(path, sizeof path, "%s/%s", name, what);
+  make_unit(sc->w, name, MATCH_DIR, (unsigned)i);
+  assert_int_equal(remove(tmpdir_path(sc->w->root, path)), 0);
+  sc->n[i] = save_unit(sc->w, sc->log, name, MATCH_DIR, i);
+}
+
+/* Dates all that is there back by so long: the store tells the time of its entries. */
+static void age_store(const world *w, int64_t by) {
+  char command[5000];
+  snprintf(command, sizeof command, "find '%s' -type f -exec touch -d '-%lld seconds' {} +",
+           w->place.where.path, (long long)(by / second));
+  assert_int_equal(system(command), 0);
+}
+
+/* Who needs these files reads the last one that has them, until others are there. */
+static void the_grace_begins_when_newer_ones_have_such_files(void **state) {
+  scene sc;
+  world *w = world_new("file", world_io());
+  set_up(&sc, w, 1);
+  save_without(&sc, 1, SHARD);
+  save_without(&sc, 2, SHARD);
+  age_store(w, 7200 * second);
+  for (int i = 3; i < SAVES; i++) sc.n[i] = save_numbered(w, sc.log, i);
+  sc.prune.limits.grace_ns = 3600 * second;
+  assert_int_equal(must_pass(&sc), 0);
+  assert_true(sc.rest.wait_ns > 3000 * second && sc.rest.wait_ns <= 3601 * second);
+  age_store(w, 7200 * second);
+  assert_int_equal(must_pass(&sc), 1);
+  assert_false(has(&sc, 0));
+  tear_down(&sc);
+  world_free(w);
+  (void)state;
+}
+
 static void a_pass_takes_no_more_than_its_share_with_what_it_dropped(void **state) {
   for (world *w = NULL; (w = world_next(w, world_io()));) {
     scene sc;
@@ -306,15 +343,6 @@ static void between_the_entry_and_the_removal_it_is_asked_again(void **state) {
     tear_down(&sc);
   }
   (void)state;
-}
-
-static void save_without(scene *sc, int i, const char *what) {
-  char name[32], path[80];
-  snprintf(name, sizeof name, "checkpoint-%d", i);
-  snprintf(path, sizeof path, "%s/%s", name, what);
-  make_unit(sc->w, name, MATCH_DIR, (unsigned)i);
-  assert_int_equal(remove(tmpdir_path(sc->w->root, path)), 0);
-  sc->n[i] = save_unit(sc->w, sc->log, name, MATCH_DIR, i);
 }
 
 /* The newer ones that have it were marked between the entry and the removal, and the job writes none any more. */
@@ -456,6 +484,7 @@ int main(void) {
       cmocka_unit_test(the_two_newest_keep_them_and_the_older_stay_without),
       cmocka_unit_test(a_plan_says_what_a_pass_then_takes),
       cmocka_unit_test(until_enough_newer_ones_are_old_enough_nothing_goes),
+      cmocka_unit_test(the_grace_begins_when_newer_ones_have_such_files),
       cmocka_unit_test(a_pass_takes_no_more_than_its_share_with_what_it_dropped),
       cmocka_unit_test(nothing_goes_unless_the_newest_have_it_and_can_be_read),
       cmocka_unit_test(what_the_newest_have_not_of_each_kind_stays),
