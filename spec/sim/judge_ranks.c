@@ -110,10 +110,10 @@ static void check_left_alone(const writer *w, const job *j, int64_t begun) {
     sim_violation("it says that rank 0 has ended, and rank 0 has not");
   if (j->outcome == JOB_LET_GO && !refused)
     sim_violation("it says that rank 0 did not want %s, and rank 0 did", j->plan.unit);
-  if (j->outcome == JOB_PASSED_OVER && refused && heard && word_of(w, 0))
+  if (j->outcome == JOB_FORSAKEN && refused && heard && word_of(w, 0))
     sim_violation("rank 0 has told that it did not want %s, and is missed", j->plan.unit);
   int64_t released = released_since(term);
-  if (j->outcome == JOB_PASSED_OVER && !heard && released < INT64_MAX &&
+  if (j->outcome == JOB_FORSAKEN && !heard && released < INT64_MAX &&
       sim_now - released < LAST_WORD)
     sim_violation("rank 0's last word about %s is not waited for", j->plan.unit);
 }
@@ -151,14 +151,14 @@ void judge_rank_saved(writer *w, const job *j, int64_t begun, int64_t paused_bef
   const bool first = w->a->rank == 0;
   if (w->plan->world < 2) return;
   check_time(w, j, begun, paused);
-  if (j->outcome == JOB_FORSAKEN) check_forsaken(w, j, a, begun);
+  if (j->outcome == JOB_FORSAKEN && first) check_forsaken(w, j, a, begun);
   if (j->outcome == JOB_WAITED) sim_count->waited++;
   if (j->outcome == JOB_WAITED && first) check_waited_for_ranks(w, j, a, paused);
   if (j->outcome == JOB_WAITED && strstr(j->error.text, "not announced"))
     check_waited_for_first(w, j, begun, paused);
   if (j->outcome == JOB_WAITED && strstr(j->error.text, "not committed"))
     check_waited_for_commit(w, j, a, begun, paused);
-  if (!first && (j->outcome == JOB_LET_GO || j->outcome == JOB_PASSED_OVER) &&
+  if (!first && (j->outcome == JOB_LET_GO || j->outcome == JOB_FORSAKEN) &&
       strstr(j->error.text, "has ended"))
     check_left_alone(w, j, begun);
   sim_count->let_go += j->outcome == JOB_LET_GO;
