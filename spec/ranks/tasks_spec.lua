@@ -99,7 +99,7 @@ describe("tasks that share a directory", function()
     local first = start(0, 3, more, save .. "while [ ! -e " .. dir .. "/go ]; do sleep 0.05; done")
     local text = await("a rank that is missing", function()
       local said = sh(support.runner .. " status " .. dir .. "/out")
-      return said:find "waiting for rank" and said
+      return said:find "waiting for ranks %d" and said
     end)
     assert.matches("checkpoint%-7.*waiting for ranks 1, 2 %(1 of 3 are there%), %d+ of 90 s", text)
     -- The other two come, each with a directory of its own.
