@@ -42,6 +42,7 @@ ended() { # NAME OPTION...: leaves what was said in $TELL_LOG
     sleep 0.1
   done
   rm -f "$work"/up.*
+  sleep 2 # mpirun may not have heard yet that both run; then it kills them at once
   kill -TERM "$pid"
   wait "$pid"
 }
