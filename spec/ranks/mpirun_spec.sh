@@ -30,7 +30,8 @@ ended() { # NAME OPTION...: leaves what was said in $TELL_LOG
   local dir=$work/$1.dir
   mkdir "$dir"
   # shellcheck disable=SC2016 # it is for the shell of the task
-  timeout -k 60 100 mpirun --allow-run-as-root --oversubscribe "${@:2}" -n 2 \
+  # In the foreground it passes a signal on once; of two within seconds mpirun dies at once, and tells nobody.
+  timeout --foreground -k 60 100 mpirun --allow-run-as-root --oversubscribe "${@:2}" -n 2 \
     "$CKPT" run --run "$1" --dir "$dir" --to "$work/$1" --marker DONE -- sh -c '
       save() { sleep 2; mkdir "$0/checkpoint-1"; : >"$0/checkpoint-1/DONE"; exit 0; }
       if [ "$OMPI_COMM_WORLD_RANK" = 0 ]; then trap save TERM; else trap "exit 0" TERM; fi
@@ -42,7 +43,6 @@ ended() { # NAME OPTION...: leaves what was said in $TELL_LOG
     sleep 0.1
   done
   rm -f "$work"/up.*
-  sleep 2 # mpirun may not have heard yet that both run; then it kills them at once
   kill -TERM "$pid"
   wait "$pid"
 }
