@@ -7,8 +7,8 @@ static bool is_good(const runlog_commit *c) {
   return c->life == RUNLOG_LIVE && !c->bad;
 }
 
-bool thinning_counts(const runlog_commit *c, const runlog_commit *newer) {
-  return is_good(newer) && match_same_series(newer->unit, c->unit);
+bool thinning_counts(const char *unit, const runlog_commit *newer) {
+  return is_good(newer) && match_same_series(newer->unit, unit);
 }
 
 static bool has_such(const thinning_have *have, uint64_t n) {
@@ -29,7 +29,7 @@ static bool are_newer(const runlog_state *state, const runlog_commit *c,
     const runlog_commit *other = &state->commits[i];
     const bool proves = other->n == guard->resumed || other->n == guard->verified;
     if (newer >= newest && newer > 0 && !proves) continue;
-    if (!thinning_counts(c, other)) continue;
+    if (!thinning_counts(c->unit, other)) continue;
     newer += has_such(have, other->n);
     *proven |= proves && has_such(have, other->n);
     if (newer >= newest && newer > 0 && *proven) return true;
@@ -57,7 +57,7 @@ static const runlog_commit *since(const runlog_state *state, const runlog_commit
   uint64_t newer = 0;
   for (size_t i = (size_t)(c - state->commits) + 1; i < state->commit_count; i++) {
     const runlog_commit *other = &state->commits[i];
-    if (thinning_counts(c, other) && ++newer >= newest) return other;
+    if (thinning_counts(c->unit, other) && ++newer >= newest) return other;
   }
   return NULL;
 }

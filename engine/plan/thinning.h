@@ -42,8 +42,8 @@ thinning thinning_judge(const runlog_state *state, const runlog_commit *c,
 /* The verdict by time alone, where enough newer ones are there since `after`. */
 thinning thinning_since(const runlog_commit *after, const retention_limits *limits);
 
-/* True of a good one of its kind, which counts if it has such files. */
-bool thinning_counts(const runlog_commit *c, const runlog_commit *newer);
+/* True of a good one of this unit's kind, which counts if it has such files. */
+bool thinning_counts(const char *unit, const runlog_commit *newer);
 
 /* Returns how many commits a pass that has dropped so many may take files of: the share is one for both. */
 size_t thinning_most(const runlog_state *state, const retention_limits *limits, size_t dropped);

@@ -20,10 +20,14 @@ void thin_kinds_free(thin_kinds *k) {
   free(k->at);
 }
 
-static bool is_known_whole(const prune_thin_whole *w, uint64_t n) {
-  for (size_t i = 0; w && i < w->count; i++)
-    if (w->at[i] == n) return true;
+static bool is_in(const uint64_t *at, size_t count, uint64_t n) {
+  for (size_t i = 0; i < count; i++)
+    if (at[i] == n) return true;
   return false;
+}
+
+static bool is_known_whole(const prune_thin_whole *w, uint64_t n) {
+  return w && is_in(w->at, w->count, n);
 }
 
 /* Out of memory it is read again the next time. */
@@ -59,8 +63,7 @@ int thin_read_table(const prune *p, const runlog_commit *c, manifest *out, err *
 }
 
 static bool counts(const thin_kinds *a, const thin_newest *k, const runlog_commit *c) {
-  return c->life == RUNLOG_LIVE && !c->bad && !c->thin.globs.count &&
-         match_same_series(c->unit, k->unit) && !is_known_whole(a->whole, c->n);
+  return thinning_counts(k->unit, c) && !c->thin.globs.count && !is_known_whole(a->whole, c->n);
 }
 
 /* Returns 1 if it has such files itself; ERR_CORRUPT: it cannot be read, which was said. Empty files are what a full
@@ -131,12 +134,6 @@ int thin_newest_of(thin_kinds *a, const runlog_commit *c, const thin_newest **ou
   return read_newest(a, k, e);
 }
 
-static bool is_in(const uint64_t *at, size_t count, uint64_t n) {
-  for (size_t i = 0; i < count; i++)
-    if (at[i] == n) return true;
-  return false;
-}
-
 /* Returns 1 if it has such files, or had. What cannot be read proves nothing. */
 static int has_or_had(const thin_kinds *a, thin_newest *k, const runlog_commit *c, err *e) {
   manifest m = {0};
@@ -163,7 +160,7 @@ int thin_since(thin_kinds *a, const runlog_commit *c, const runlog_commit **out,
   thin_newest *k = &a->at[known - a->at];
   for (size_t i = (size_t)(c - a->state->commits) + 1; rc >= 0 && i < a->state->commit_count; i++) {
     const runlog_commit *other = &a->state->commits[i];
-    if (!thinning_counts(c, other)) continue;
+    if (!thinning_counts(c->unit, other)) continue;
     rc = has_or_had(a, k, other, e);
     newer += rc == 1;
     if (newer < a->wish.newest) continue;
