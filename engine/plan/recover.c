@@ -29,14 +29,14 @@ bool recover_displaces(const recover_unit *u, const recover_commit *c) {
   return is_beyond(u, c) || (u->made_ns && c->made_ns && u->made_ns > c->made_ns);
 }
 
-static bool whole(const recover_unit *u) {
-  return u->standing == RECOVER_COMMITTED || u->standing == RECOVER_WHOLE;
+bool recover_is_whole(recover_standing standing) {
+  return standing == RECOVER_COMMITTED || standing == RECOVER_WHOLE;
 }
 
 /* True if the trainer will find the commit's own copy, or a proven newer unit. */
 static bool served_locally(const recover_unit *units, size_t count, const recover_commit *c) {
   for (size_t i = 0; i < count; i++) {
-    if (strcmp(units[i].series, c->series) != 0 || !whole(&units[i])) continue;
+    if (strcmp(units[i].series, c->series) != 0 || !recover_is_whole(units[i].standing)) continue;
     if (strcmp(units[i].name, c->unit) == 0) return true;
     /* A committed unit has its place in the log, and that is before `c`, whatever its step: when a
      * run has gone back, higher steps are older. */
@@ -49,7 +49,7 @@ static bool served_locally(const recover_unit *units, size_t count, const recove
  * NULL. */
 static const char *why_quarantine(const recover_unit *u, const recover_unit *units, size_t count,
                                   const recover_commit *c) {
-  if (whole(u)) return NULL;
+  if (recover_is_whole(u->standing)) return NULL;
   if (u->standing == RECOVER_BAD) return "it is a checkpoint that was marked bad";
   bool alone = u->standing == RECOVER_ALONE, torn = u->standing == RECOVER_TORN;
   if (c && strcmp(c->unit, u->name) == 0 && !served_locally(units, count, c))

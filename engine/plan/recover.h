@@ -30,6 +30,9 @@ typedef enum recover_standing {
                        * many as we are did not save */
 } recover_standing;
 
+/* All of it is here, by a commit or by what proves it. */
+bool recover_is_whole(recover_standing standing);
+
 typedef struct recover_unit {
   const char *name;   /* within the group */
   const char *series; /* match_series() of it */

@@ -175,7 +175,7 @@ static void say_they_go(const run *r, const survey *s, size_t count) {
 static bool is_overtaken(const survey *s, const survey_unit *part) {
   for (size_t i = 0; i < s->count; i++) {
     const survey_unit *u = &s->units[i];
-    const bool whole = u->standing == RECOVER_COMMITTED || u->standing == RECOVER_WHOLE;
+    const bool whole = recover_is_whole(u->standing);
     if (whole && strcmp(u->group, part->group) == 0 && strcmp(u->series, part->series) == 0 &&
         u->step > part->step)
       return true;

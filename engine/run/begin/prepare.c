@@ -146,7 +146,7 @@ static void say_higher(const struct prepare *p, const survey *s, const survey_un
   const survey_unit *high = best;
   for (size_t i = 0; i < s->count; i++) {
     const survey_unit *u = &s->units[i];
-    bool whole = u->standing == RECOVER_COMMITTED || u->standing == RECOVER_WHOLE;
+    bool whole = recover_is_whole(u->standing);
     if (whole && u->step > high->step && strcmp(u->group, best->group) == 0 &&
         strcmp(u->series, best->series) == 0)
       high = u;

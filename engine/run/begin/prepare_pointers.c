@@ -112,7 +112,7 @@ static const survey_unit *instead_of(const struct prepare *p, const survey *s, c
   if (!pointers_base(spelt, base, sizeof base)) return NULL;
   for (size_t i = 0; i < s->count; i++) {
     const survey_unit *u = &s->units[i];
-    bool whole = u->standing == RECOVER_COMMITTED || u->standing == RECOVER_WHOLE;
+    bool whole = recover_is_whole(u->standing);
     bool alike =
         row->form == POINTER_STEP ? u->step != MATCH_NO_STEP : match_same_series(u->name, base);
     if (whole && alike && strcmp(u->group, prefix) == 0 && prepare_loads(p, u) &&
@@ -124,8 +124,7 @@ static const survey_unit *instead_of(const struct prepare *p, const survey *s, c
 
 bool prepare_any_whole(const survey *s, const char *prefix) {
   for (size_t i = 0; i < s->count; i++)
-    if (strcmp(s->units[i].group, prefix) == 0 &&
-        (s->units[i].standing == RECOVER_COMMITTED || s->units[i].standing == RECOVER_WHOLE))
+    if (strcmp(s->units[i].group, prefix) == 0 && recover_is_whole(s->units[i].standing))
       return true;
   return false;
 }
